@@ -66,12 +66,13 @@ func TestTextAmongScalars(t *testing.T) {
 		{"a quoted word for null", known(vector.Int64, ""), `"NA";7`, "string" + leaves, "int64 2"},
 
 		{"lists in integers", known(vector.Int64, ""), "1|2;7", "string looks like lists" + leaves, "int64 2"},
-		{"nothing but lists", known(vector.Int64, ""), "1|2;3|4", "string looks like lists", "string looks like lists"},
+		{"nothing but lists", known(vector.Int64, ""), "1|2;3|4", "string looks like lists", "null 2 3"},
+		{"a bar, and no other value", known(vector.Int64, ""), ";see x|y;", "string looks like lists", "null 3"},
 		{"lists in lists", list, "1|2;7", "string fits looks like lists", "string fits looks like lists"},
 		{"lists of fractions in lists", list, "1.5|2;7", "string looks like lists", "string looks like lists"},
 		{"text in lists", list, "x;7", "string", "string"},
 		{"times in integers", known(vector.Int64, ""), "25/11/2026;26/11/2026", "string looks like times",
-			"string looks like times"},
+			"null 2 3"},
 		{"times in dates", date, "25/11/2026;26/11/2026", "string fits looks like times",
 			"string fits looks like times"},
 		{"times in timestamps", time, "25/11/2026;26/11/2026", "string fits looks like times",
@@ -175,5 +176,33 @@ func TestTextAfterTheSample(t *testing.T) {
 		if all := strings.Join(got, "; "); !strings.HasPrefix(all, tc.want) {
 			t.Errorf("%s: got %s, want %s", name, all, tc.want)
 		}
+	}
+}
+
+// TestTwoWordsForNull: where the mapping file says which word stands for null, another one is text. Only one can be
+// said, so an error that asks for the other would end nothing.
+func TestTwoWordsForNull(t *testing.T) {
+	c := textCase{mapping: `{"text": {"null": "NA"}}`, text: "id,w\n1,NA\n2,3\n3,null\n4,6\n"}
+	var bad []int64
+	var told Inferred
+	opts := Options{
+		Known: func() []catalog.Feature {
+			return []catalog.Feature{{Name: "w", Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}}}
+		},
+		OnBadRow: func(p Place, _ string, _ error) { bad = append(bad, p.Line) },
+		Inferred: func(i Inferred) { told = i },
+	}
+	if _, err := c.read(t, opts); err != nil {
+		t.Fatal(err)
+	}
+	if w := told.Columns[1]; fmt.Sprint(bad) != "[4]" || w.Type != "int64" || w.Hint != "" {
+		t.Errorf("bad lines %d, %+v; want line 4, int64", bad, w)
+	}
+	opts.OnBadRow, bad = nil, nil
+	if _, err := c.read(t, opts); err != nil {
+		t.Fatal(err)
+	}
+	if w := told.Columns[1]; w.Type != "string" || w.Hint != "" || !w.Leaves || !strings.Contains(w.Because, "null") {
+		t.Errorf("%+v, want a string because of null, which quarantine leaves out", w)
 	}
 }

@@ -142,8 +142,8 @@ func (t *inference) both(s *shown, name string, known catalog.Feature) (n, rest 
 	if c == nil || n.Shape != column.String || c.rest == nil || c.null.line > 0 {
 		return n, nil
 	}
-	// No row is lost with a mapping file that says how lists or times are written.
-	if hint, fits := t.hint(c, name, known); hint != "" && (fits || !c.rest.some) {
+	// No row is lost with a mapping file that says how lists or times are written, where the table has such.
+	if _, fits := t.hint(c, name, known); fits {
 		return n, nil
 	}
 	values := *c.rest
@@ -168,7 +168,8 @@ func (t *inference) hint(c *textValues, name string, known catalog.Feature) (hin
 	if zoned, ok := strings.CutPrefix(known.Logical, "timestamp["); ok && (cm == nil || cm.Timestamp == "") {
 		unit = strings.TrimSuffix(zoned, "]")
 	}
-	return c.timeHint(name, unit, known.Logical), isTime(known)
+	hint = c.timeHint(name, unit, known.Logical)
+	return hint, hint != "" && isTime(known)
 }
 
 func isTime(f catalog.Feature) bool {
@@ -320,6 +321,7 @@ func (t *inference) values(ctx context.Context, in *lines.Reader, path string, l
 		s.columns[n.Name] = values[i]
 		s.order = append(s.order, n.Name)
 	}
+	hasNull := t.d.Mapping.Text.HasNull // another word cannot stand for null, too
 	for n := 0; !r.empty; n++ {
 		if n%256 == 0 {
 			if err := ctx.Err(); err != nil {
@@ -340,7 +342,7 @@ func (t *inference) values(ctx context.Context, in *lines.Reader, path string, l
 		for i, f := range r.Fields {
 			switch at := (place{file: path, line: line}); {
 			case f.Null:
-			case !f.Quoted && isNullWord(bytes.TrimSpace(f.Text)):
+			case !f.Quoted && !hasNull && isNullWord(bytes.TrimSpace(f.Text)):
 				if values[i].null.line == 0 {
 					at.value = string(bytes.TrimSpace(f.Text))
 					values[i].null = at
@@ -422,7 +424,18 @@ func (c *textValues) take(s string, at place) {
 // addRest takes a value into account that may be text by itself. -0 is, but for a table of floats, unless there turn
 // out to be fractions.
 func (c *textValues) addRest(s string, at place) {
-	if r := c.rest; (!r.some || !r.isText()) && !isText(s) && (s != "-0" || c.floats) {
+	r := c.rest
+	if r.some && r.isText() || s == "-0" && !c.floats {
+		return
+	}
+	if r.some {
+		with := r.textFacts
+		if with.narrow(s); !with.isText() { // nor is s by itself
+			r.take(s, at)
+			return
+		}
+	}
+	if !isText(s) {
 		r.take(s, at)
 	}
 }
