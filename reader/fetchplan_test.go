@@ -12,6 +12,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 // farShape has some megabytes in each of two segments, which take several times as much memory when they are decoded.
@@ -93,6 +94,25 @@ func TestManySmallFeatures(t *testing.T) {
 	}
 	if most := 1.3 * float64(st.BytesNeeded) / (256 << 10); float64(st.Requests) > most {
 		t.Errorf("%d requests, want at most %.1f", st.Requests, most)
+	}
+}
+
+// A range of more than object.LargeRead, and than the first task may need, is read without asking for the size of its
+// object: so much memory a task may take.
+func TestLargeRangesAreNotAskedFor(t *testing.T) {
+	table := plainTable(t, plainShape{dense: 300, segments: 1, stripes: 90, stripeRows: 500, session: 2})
+	table.blobs.far = true
+	l := table.layout(indices(len(table.features)), 1000, OutputTensors)
+	s := open(t, l, Options{MemoryBudget: 32 << 20, RequestBytes: 16 << 20})
+	defer s.Close()
+	if rows := readAll(t, s); uint64(rows) != l.Rows() {
+		t.Fatalf("%d rows of %d", rows, l.Rows())
+	}
+	if st := s.Stats(); st.Requests != 1 || st.BytesNeeded < object.LargeRead {
+		t.Fatalf("%d requests for %d bytes: no range is large", st.Requests, st.BytesNeeded)
+	}
+	if n := table.blobs.stats; n > 0 {
+		t.Errorf("%d times the size of an object was asked for", n)
 	}
 }
 

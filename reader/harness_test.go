@@ -175,6 +175,7 @@ type memoryBlobs struct {
 	objects map[string][]byte
 	hook    func(ctx context.Context, name string, p []byte, off int64) error
 	reads   []readRecord
+	stats   int  // calls of Stat
 	far     bool // as if they were in an object store
 }
 
@@ -209,6 +210,7 @@ func (m *memoryBlobs) ReadAt(ctx context.Context, name string, p []byte, off int
 func (m *memoryBlobs) Stat(_ context.Context, name string) (object.Info, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.stats++
 	data, ok := m.objects[name]
 	if !ok {
 		return object.Info{}, object.ErrNotFound
