@@ -162,15 +162,7 @@ func TestTextAfterTheSample(t *testing.T) {
 				got = append(got, at+": "+err.Error())
 			},
 		}
-		files, err := Discover(t.Context(), []string{"-"}, opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := files[0].Open(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := readAll(t, s); err != nil {
+		if _, err := readPath(t, "-", opts); err != nil {
 			t.Fatal(err)
 		}
 		if all := strings.Join(got, "; "); !strings.HasPrefix(all, tc.want) {
