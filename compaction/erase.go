@@ -51,7 +51,8 @@ const (
 const ForgetOperation = "forget"
 
 // endLeases ends the message of an error about leases.
-const endLeases = "; if the owner is no more, end the lease: dsi leases lists them, dsi leases end ends them"
+const endLeases = "; if the owner is no more, end the lease: dsi leases STORE lists them, " +
+	"dsi leases end STORE TABLE ID ends one"
 
 // ErrHeld is returned when a branch or a lease keeps a snapshot that may have rows to be erased.
 var ErrHeld = errors.New("held")
@@ -161,7 +162,7 @@ func (e *eraser) run(ctx context.Context) error {
 		e.uncollected = e.uncollected || keeps
 	}
 	if e.what.DryRun {
-		return nil
+		return e.foresee(ctx)
 	}
 	if err := e.delete(ctx, held); err != nil {
 		return err

@@ -233,6 +233,10 @@ func TestEraseSaysWhatIsLeft(t *testing.T) {
 		commit.DefineLists{{Name: "other", Definition: "time = 17"},
 			{Name: "people", Definition: "id IN (16,17)"}},
 	}})
+	r, err = Erase(ctx, x.table, Erasure{Keys: keys, DryRun: true, Compact: x.options()})
+	if !errors.Is(err, ErrFound) || !strings.Contains(err.Error(), "sample list people") || r.Search != nil {
+		t.Fatalf("a dry run: %v %+v", err, r)
+	}
 	r, err = Erase(ctx, x.table, Erasure{Keys: keys, Compact: x.options()})
 	if !errors.Is(err, ErrFound) || !strings.Contains(err.Error(), "sample list people") || len(r.Search.Found) != 1 {
 		t.Fatalf("%v %+v", err, r.Search)

@@ -84,8 +84,28 @@ func (s *Search) merge(part *Search) {
 	s.inNewest = s.inNewest || part.inNewest
 }
 
-// ErrFound is returned by Erase when an erased key was found after erasing.
+// ErrFound is returned by Erase when an erased key was found after erasing, or, in a dry run, would be.
 var ErrFound = errors.New("an erased key was found")
+
+// foresee is the part of search that a dry run can do: it finds the definitions of lists that the erasure leaves.
+func (e *eraser) foresee(ctx context.Context) error {
+	if e.keys == nil || e.keys.Len() == 0 {
+		return nil
+	}
+	s := &Search{}
+	if err := e.searchDefinitions(ctx, s, e.snap); err != nil {
+		return err
+	}
+	return s.err("the rows would be erased, but this would be left")
+}
+
+// err returns ErrFound with the first finds, after what has become of the rows; nil: nothing was found.
+func (s *Search) err(rows string) error {
+	if len(s.Found) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %w: %s", rows, ErrFound, strings.Join(s.Found[:min(len(s.Found), 3)], "; "))
+}
 
 // search searches for the keys in the whole store.
 func (e *eraser) search(ctx context.Context) error {
@@ -104,10 +124,7 @@ func (e *eraser) search(ctx context.Context) error {
 	if err := e.searchBytes(ctx, s, newest); err != nil {
 		return err
 	}
-	if len(s.Found) > 0 {
-		return fmt.Errorf("%w: %s", ErrFound, strings.Join(s.Found[:min(len(s.Found), 3)], "; "))
-	}
-	return nil
+	return s.err("the rows are erased, but this is left")
 }
 
 // searchValues decodes the feature in all segments that the newest snapshot or a branch names.

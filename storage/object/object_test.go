@@ -143,6 +143,8 @@ func TestOpen(t *testing.T) {
 		"file://host/x":              "host",
 		"":                           "empty",
 		"s3://key:secret@bucket/a@b": "s3://bucket/a@b",
+		"s3:/key:secret@bucket/a":    "store s3://bucket/a: the URI of a store has two slashes",
+		"gs:bucket":                  "store gs://bucket: the URI of a store has two slashes",
 	} {
 		_, err := object.Open(uri)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {

@@ -37,6 +37,10 @@ func OpenWith(uri string, options map[string]string) (Store, error) {
 			redact(uri))
 	}
 	if !ok {
+		if meant := withSlashes(uri); meant != "" {
+			return nil, fmt.Errorf("store %s: the URI of a store has two slashes, //, after the colon; "+
+				"for a directory of this name write ./ before it", meant)
+		}
 		return NewLocal(uri)
 	}
 	if scheme != "file" {
@@ -54,6 +58,15 @@ func OpenWith(uri string, options map[string]string) (Store, error) {
 		return nil, fmt.Errorf("store %s: no path", redact(uri))
 	}
 	return NewLocal(filepath.FromSlash(u.Path))
+}
+
+// withSlashes returns the URI that a path which begins like one was meant to be; "": it is a path.
+func withSlashes(path string) string {
+	scheme, rest, colon := strings.Cut(path, ":")
+	if !colon || packages[scheme] == "" {
+		return ""
+	}
+	return redact(scheme + "://" + strings.TrimLeft(rest, "/"))
 }
 
 // packages are those that register schemes, so that the error of a program without one of them names it.

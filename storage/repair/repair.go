@@ -62,7 +62,7 @@ type Item struct {
 	ID        string   `json:"id,omitempty"` // of the segment or row bitmap
 	Partition string   `json:"partition,omitempty"`
 	Rows      uint64   `json:"rows"`               // that the table loses, without deleted ones
-	Features  []string `json:"features,omitempty"` // that become null, or cannot be read
+	Features  []string `json:"features,omitempty"` // that become null, or cannot be read where others can
 	Overlay   string   `json:"overlay,omitempty"`
 	Name      string   `json:"name,omitempty"`  // of a sample list or branch
 	First     uint64   `json:"first,omitempty"` // snapshots

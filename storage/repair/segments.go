@@ -441,9 +441,10 @@ func (p *planner) decide(ctx context.Context) error {
 		}
 		i := &Item{Kind: "segment", ID: d.ID, Partition: d.Partition.String(), Action: DropRows}
 		var lost loss
+		var read map[catalog.FeatureID]catalog.Feature
 		if r != nil {
-			read, err := p.readOf(ctx, d)
-			if err != nil {
+			var err error
+			if read, err = p.readOf(ctx, d); err != nil {
 				return err
 			}
 			lost = r.misses(read)
@@ -455,7 +456,7 @@ func (p *planner) decide(ctx context.Context) error {
 			p.copied(i, lost, fmt.Sprintf("in %d rows", d.Rows-x.deletes[k].Count))
 		default:
 			i.Rows = d.Rows - x.deletes[k].Count
-			if r != nil && !r.nothing {
+			if r != nil && !r.nothing && len(lost.names)+len(lost.dropped) < len(read) {
 				i.Features = lost.names
 			}
 			over, err := p.over(ctx, d)

@@ -398,7 +398,7 @@ func (e *engine) checkRead(ctx context.Context) error {
 		}
 	}
 	if dropped == len(e.files) {
-		return fmt.Errorf("nothing to ingest: none of %d files could be read", dropped)
+		return e.bad.noFile()
 	}
 	if e.report.Rows == 0 && e.bad.rows > 0 {
 		return e.bad.allBad()

@@ -70,7 +70,7 @@ func TestNewOnly(t *testing.T) {
 	writeFiles(t, dir, map[string]string{"ds=3/e.csv.gz": string(cutGzip("id,z\n" + strings.Repeat("5,6\n", 5000)))})
 	opts := Options{NewOnly: true, OnBadRow: BadRowQuarantine}
 	if _, err := Run(t.Context(), s, "ads", []string{dir}, opts); err == nil ||
-		!strings.Contains(err.Error(), "none of 1 files could be read") {
+		!strings.Contains(err.Error(), "the only file cannot be read: "+filepath.Join(dir, "ds=3/e.csv.gz")) {
 		t.Fatalf("a bad file alone: %v", err)
 	}
 	writeFiles(t, dir, map[string]string{"ds=3/f.csv": "id,z\n"})

@@ -149,14 +149,28 @@ func (q *quarantine) write(l *BadRowLine) {
 
 // allBad is the error of an ingest all of whose rows were left out. After flush.
 func (q *quarantine) allBad() error {
-	see := ""
-	if q.made != "" {
-		see = "; see " + q.made
-	}
 	if q.rows == 1 {
-		return fmt.Errorf("nothing to ingest: the only row is bad: %w%s", q.some, see)
+		return fmt.Errorf("nothing to ingest: the only row is bad: %w%s", q.some, q.see())
 	}
-	return fmt.Errorf("nothing to ingest: all %d rows are bad, such as %w%s", q.rows, q.some, see)
+	return fmt.Errorf("nothing to ingest: all %d rows are bad, such as %w%s", q.rows, q.some, q.see())
+}
+
+// noFile is the error of an ingest all of whose files were left out: the first reason may be that of all, such as an
+// option with a typing error. After flush.
+func (q *quarantine) noFile() error {
+	reason := q.left[0].Reason // it begins with the file
+	if len(q.left) == 1 {
+		return fmt.Errorf("nothing to ingest: the only file cannot be read: %s%s", reason, q.see())
+	}
+	return fmt.Errorf("nothing to ingest: none of %d files can be read, such as %s%s", len(q.left), reason, q.see())
+}
+
+// see says where all that was left out is named.
+func (q *quarantine) see() string {
+	if q.made == "" {
+		return ""
+	}
+	return "; see " + q.made
 }
 
 // flush puts what was reported into the file, and returns the first error that the report met.

@@ -260,19 +260,21 @@ func (m *maker) define(ctx context.Context, v *view, f *catalog.Feature) error {
 		f.ID, f.Generation = catalog.FreshID(f.Name, m.taken)
 	}
 	m.overlay.Features = append(m.overlay.Features, *f)
-	m.tellFeature(f, k != nil)
+	m.tellFeature(f, k)
 	return nil
 }
 
-// tellFeature puts a feature of the overlay into the report.
-func (m *maker) tellFeature(f *catalog.Feature, replaces bool) {
+// tellFeature puts a feature of the overlay into the report. replaced is the table's feature of the name, or nil.
+func (m *maker) tellFeature(f, replaced *catalog.Feature) {
 	var nulls *uint64
 	if m.extends == nil {
 		nulls = new(uint64)
 	}
-	m.report.Features = append(m.report.Features, FeatureReport{
-		Name: f.Name, Type: source.TypeName(f.Type, f.Logical), Role: f.Role.String(), Replaces: replaces, Nulls: nulls,
-	})
+	r := FeatureReport{Name: f.Name, Type: source.TypeName(f.Type, f.Logical), Role: f.Role.String(), Nulls: nulls}
+	if replaced != nil {
+		r.Replaces, r.ReplacedType = true, source.TypeName(replaced.Type, replaced.Logical)
+	}
+	m.report.Features = append(m.report.Features, r)
 }
 
 // keyOf returns the features that are the key.

@@ -161,7 +161,10 @@ func (v *view) parseExprs(ctx context.Context, opts *Options,
 func (v *view) parse(ctx context.Context, c *computed) (err error) {
 	c.value, c.filter, err = expr.ParseValue(c.text,
 		func(names []string) ([]expr.Field, error) { return v.resolve(ctx, names) })
-	return err
+	if err != nil {
+		return fmt.Errorf("feature %s: %w", c.Name, err)
+	}
+	return nil
 }
 
 // parseAgain is parse for an expression that was typed before: types may have become wider since.

@@ -139,7 +139,7 @@ func (m *maker) prepareMore(ctx context.Context, v *view) error {
 		if err != nil {
 			return err
 		}
-		m.tellFeature(&f, k != nil)
+		m.tellFeature(&f, k)
 	}
 	find := func(_ context.Context, name string) (*known, error) {
 		for _, f := range m.overlay.Features {

@@ -198,6 +198,8 @@ type FeatureReport struct {
 	Type     string `json:"type"`
 	Role     string `json:"role"`
 	Replaces bool   `json:"replaces"` // the table has a feature of the name
+	// ReplacedType is that feature's type. Where it is another, readers of both get the narrowest that holds both.
+	ReplacedType string `json:"replaced_type,omitempty"`
 	// Nulls is in how many of the covered rows it is null, as the layers were written. nil: it is not known, of an
 	// overlay that was extended.
 	Nulls *uint64 `json:"nulls"`

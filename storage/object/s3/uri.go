@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -100,7 +101,17 @@ var aliases = map[string]string{
 
 // ParseOptions reads options by the names that other libraries have for them, in any case. Unknown ones are an error
 // that does not show values.
-func ParseOptions(given map[string]string) (Options, error) { return keys.Parse(given, aliases) }
+func ParseOptions(given map[string]string) (Options, error) {
+	o, err := keys.Parse(given, aliases)
+	switch {
+	case err != nil:
+	case o.AccessKeyID != "" && o.SecretAccessKey == "":
+		err = errors.New("storage option aws_access_key_id is given without aws_secret_access_key")
+	case o.AccessKeyID == "" && o.SecretAccessKey != "":
+		err = errors.New("storage option aws_secret_access_key is given without aws_access_key_id")
+	}
+	return o, err
+}
 
 // endpoint returns the URL of the service, or "" for AWS's. configured is what the SDK has found in the environment and
 // the profile, or nil.

@@ -43,7 +43,8 @@ func TestOptions(t *testing.T) {
 	if want := (Options{Region: "here", Endpoint: "https://e"}); err != nil || o != want {
 		t.Errorf("%+v, %v", o, err)
 	}
-	for _, given := range []map[string]string{{"aws_secret_acces_key": "hush"}, {"allow_http": "hush"}} {
+	for _, given := range []map[string]string{{"aws_secret_acces_key": "hush"}, {"allow_http": "hush"}, {"key": "hush"},
+		{"secret": "hush"}} {
 		_, err := ParseOptions(given)
 		if err == nil || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%v: %v", given, err)

@@ -153,7 +153,11 @@ func overlayFacts(r overlay.Report) [][2]string {
 	for _, f := range r.Features {
 		text := f.Name + " " + f.Type
 		if f.Replaces {
-			text += " (replaces the table's)"
+			text += " (replaces the table's"
+			if f.ReplacedType != f.Type {
+				text += " " + f.ReplacedType
+			}
+			text += ")"
 		}
 		if f.Nulls != nil && *f.Nulls > 0 {
 			text += fmt.Sprintf(" (null in %s of the covered rows)", terminal.Count(*f.Nulls))
