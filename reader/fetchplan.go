@@ -25,15 +25,14 @@ type fetchPlan struct {
 func (l *Layout) newFetchPlan(o *Options) fetchPlan {
 	f := fetchPlan{sizes: o.sizes()}
 	if object.HighLatency(l.blobs) {
-		f.sizes.Task, f.sizes.Apart = min(o.MemoryBudget/4, 64<<20), true
-		f.sizes.Ranges = l.fetchShare(o)
+		f.sizes.Apart, f.sizes.Share, f.sizes.Memory = true, l.fetchShare(o), o.MemoryBudget
+		f.sizes.Task = min(f.sizes.Share/2, 64<<20)
 	}
 	return f
 }
 
 // newBudgets returns the budgets of I/O tasks and of decoded stripes. Where fetches are apart each has its own, so that
-// the next tasks are fetched while the stripes of one wait for memory. That of tasks has room for three of the largest,
-// but is at most a half of the memory; a quarter in a shuffle, whose buffers are many stripes in memory at once.
+// the next tasks are fetched while the stripes of one wait for memory.
 func (l *Layout) newBudgets(o *Options) (fetched, decoded *memory.Budget) {
 	if !l.newFetchPlan(o).sizes.Apart {
 		one := memory.NewBudget(o.MemoryBudget)
@@ -43,7 +42,8 @@ func (l *Layout) newBudgets(o *Options) (fetched, decoded *memory.Budget) {
 	return memory.NewBudget(share), memory.NewBudget(o.MemoryBudget - share)
 }
 
-// fetchShare returns the bytes of memory for I/O tasks, where fetches are apart.
+// fetchShare returns the bytes of memory for I/O tasks, where fetches are apart: a half, or a quarter in a shuffle,
+// whose buffers are many stripes in memory at once.
 func (l *Layout) fetchShare(o *Options) int64 {
 	if l.plan.Shuffle.Unit != plan.UnitNone {
 		return o.MemoryBudget / 4

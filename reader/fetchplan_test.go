@@ -3,13 +3,18 @@ package reader
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"math/rand/v2"
+	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"go.uber.org/goleak"
 
+	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
@@ -153,6 +158,112 @@ func TestFarMemory(t *testing.T) {
 	s.stop()
 	if n := freeMemory(s); n != budget {
 		t.Errorf("%d bytes of memory of %d at the end", n, int64(budget))
+	}
+}
+
+// All tasks of an object store have a half of the memory, in a shuffle a quarter; one has half of that, at most 64 MiB,
+// or more where that costs less. By default the memory is 512 MiB.
+func TestMemoryOfTasks(t *testing.T) {
+	table := plainTable(t, farShape)
+	table.blobs.far = true
+	plain := Plan{Table: "t", Snapshot: 1, BatchSize: 1000, Output: OutputTensors}
+	shuffled := plain
+	shuffled.Shuffle = Shuffle{Unit: UnitRow, BufferStripes: 2, Seed: 3}
+	for _, c := range []struct {
+		plan                       Plan
+		given, memory, share, task int64
+	}{
+		{plain, 0, 512 << 20, 256 << 20, 64 << 20},
+		{plain, 64 << 20, 64 << 20, 32 << 20, 16 << 20},
+		{shuffled, 0, 512 << 20, 128 << 20, 64 << 20},
+		{shuffled, 64 << 20, 64 << 20, 16 << 20, 8 << 20},
+	} {
+		s := open(t, table.layoutOf(indices(len(table.features)), c.plan), Options{MemoryBudget: c.given})
+		s.Close()
+		z := s.layout.newFetchPlan(&s.opts).sizes
+		fetched, decoded := s.layout.newBudgets(&s.opts)
+		got := []int64{s.opts.MemoryBudget, z.Memory, z.Task, z.Share, fetched.Available(), decoded.Available()}
+		if !slices.Equal(got, []int64{c.memory, c.memory, c.task, c.share, c.share, c.memory - c.share}) {
+			t.Errorf("shuffle %v, %d: %v, %+v", c.plan.Shuffle.Unit, c.given, got, z)
+		}
+	}
+}
+
+// TestDamagedLengths: lengths in damaged metadata that objects do not have allocate little, however many they are.
+func TestDamagedLengths(t *testing.T) {
+	table := plainTable(t, plainShape{dense: 40, segments: 1, stripes: 1, stripeRows: 50})
+	for _, x := range table.indexes {
+		at := uint64(0)
+		for _, f := range table.features {
+			e := x.entries[f.ID]
+			m := *e.Meta
+			m.Stripes = slices.Clone(m.Stripes)
+			m.Stripes[0].Length = 180 << 20
+			e.Offset, e.Length, e.Meta = at, m.Stripes[0].Length+1000, &m
+			at += e.Length + 1<<20
+		}
+		for _, e := range x.entries {
+			e.ObjectSize = at
+		}
+	}
+	nearAndFar(t, func(t *testing.T, far bool) {
+		table.blobs.far = far
+		s := open(t, table.layout(indices(len(table.features)), 10, OutputTensors), Options{})
+		defer s.Close()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := s.Next(t.Context()); !errors.Is(err, format.ErrCorrupt) {
+			t.Errorf("got %v", err)
+		}
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 64<<20 {
+			t.Errorf("%d bytes were allocated", n)
+		}
+	})
+}
+
+// TestFarEqualsNear: what tasks are planned by changes no batch.
+func TestFarEqualsNear(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	table := plainTable(t, plainShape{dense: 60, sparse: 4, segments: 3, stripes: 9, stripeRows: 60, session: 3})
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		p := Plan{Table: "t", Snapshot: 1, BatchSize: 1 + r.IntN(300), Output: OutputTensors}
+		if r.IntN(2) == 0 {
+			p.Shuffle = Shuffle{Unit: UnitRow, BufferStripes: 1 + r.IntN(9), Seed: 3}
+		}
+		var some []int
+		for i := range table.features {
+			if r.IntN(3) > 0 {
+				some = append(some, i)
+			}
+		}
+		l := table.layoutOf(some, p)
+		batches := func(far bool, o Options) (out []string) {
+			table.blobs.far = far
+			s := open(t, l, o)
+			defer s.Close()
+			for {
+				b, err := s.Next(t.Context())
+				if errors.Is(err, io.EOF) {
+					return out
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				x := b.Tensors
+				out = append(out, fmt.Sprint(x.Dense.Values, x.Sparse.Values, x.Sparse.Lengths))
+				b.Release()
+			}
+		}
+		want := batches(false, Options{})
+		for _, memory := range []int64{1, 5000, 20_000, 60_000, 150_000, 400_000, 2 << 20} {
+			o := Options{MemoryBudget: memory, Workers: 1 + r.IntN(4), GapBytes: int64(r.IntN(4000)),
+				RequestBytes: int64(100 + r.IntN(20_000))}
+			if !slices.Equal(batches(true, o), want) {
+				t.Fatalf("seed %d: other batches with %+v", seed, o)
+			}
+		}
 	}
 }
 

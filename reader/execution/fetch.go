@@ -120,7 +120,7 @@ func (x *Executor) allocate(ctx context.Context, u *ioplan.IOTask, rng int32) er
 		return nil
 	}
 	// Damaged metadata must not allocate what the object does not have. What a task may have anyway needs no request.
-	if f.To-f.From > uint64(max(object.LargeRead, u.Sizes.Task, u.Sizes.Ranges)) {
+	if f.To-f.From > object.LargeRead && u.Stored > uint64(max(u.Sizes.Task, u.Sizes.Memory)) {
 		err := object.CheckEnd(ctx, x.src.Blobs, f.Object, f.To)
 		switch {
 		case errors.Is(err, io.ErrUnexpectedEOF):

@@ -2,6 +2,7 @@ package ioplan
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -36,7 +37,6 @@ type IOTask struct {
 	Asked    []uint64 // selected rows of each stripe
 
 	Sizes FetchSizes // by which it was planned
-	gap   int64      // of its ranges: Sizes.Gap, or less
 
 	// While it is read:
 	Stripes   []*Stripe
@@ -56,14 +56,16 @@ type FetchSizes struct {
 	Gap     int64 // ranges of an object with at most so many bytes between them are joined; below 0: only adjacent ones
 	Request int64 // a longer range is read by several requests
 	Task    int64 // memory that an I/O task may take, stored and decoded
-	// Apart: Task is of stored bytes alone. Memory to decode them is taken for one stripe after the other, so that a
-	// task can be larger, and its requests fewer. What its ranges have may be more than Task, at most Ranges.
+	// Apart: the memory to decode stripes is taken for one after the other, so that a task can be larger, and its
+	// requests fewer. Task is of stored bytes alone, and a task has more of them where that costs less: see choose.
 	Apart  bool
-	Ranges int64
+	Share  int64 // memory that all tasks have together, where they are apart
+	Memory int64 // all memory
 }
 
-// widest is how many times the bytes that a task of FetchSizes.Task reads a larger one may read instead.
-const widest = 2
+// wider is how many times the bytes that the task of FetchSizes.Task reads a larger one may need instead: the first
+// batch waits for them.
+const wider = 2
 
 // A Need is the bytes of an I/O task's stripes in one feature file, or of its dictionary. Where stripes that are not
 // needed lie between, more than a gap, it ends there, and next has those that follow.
@@ -90,11 +92,8 @@ type Request struct {
 	From, To uint64
 }
 
-// Plan sets u to the I/O task of g that starts with stripe from: as many stripes before limit as fit sizes.Task, at
-// least one. The first I/O task of a segment leads. It reuses u's memory.
-//
-// Where fetches are apart it is more stripes if that costs less for each: what is read in a gap is often the next
-// stripes of the same features, which the next task would read again.
+// Plan sets u to an I/O task of g that starts with stripe from: as many stripes before limit as fit sizes, at least
+// one. The first I/O task of a segment leads. It reuses u's memory.
 func (u *IOTask) Plan(g *Segment, from, limit int, sizes FetchSizes) {
 	u.Segment, u.From, u.Sizes = g, from, sizes
 	if d := g.Dictionaries; d != nil && !d.led {
@@ -112,23 +111,43 @@ func (u *IOTask) Plan(g *Segment, from, limit int, sizes FetchSizes) {
 }
 
 // choose sets the stripes, ranges and requests of u.
+//
+// Where fetches are apart there is a choice. In a segment of many features, what is read in a gap is often the next
+// stripes of the same features, which the next task would read again: a task of more stripes costs less for each. But
+// its ranges must fit the memory, and smaller gaps are more requests. Of such tasks it takes the one that costs least
+// for each stripe.
 func (u *IOTask) choose(limit int) {
-	sizes := &u.Sizes
-	u.stripes(limit, sizes.Task)
-	u.coalesceWithin()
-	if !sizes.Apart || u.Unneeded == 0 || u.To == limit {
+	s := &u.Sizes
+	u.stripes(limit, s.Task)
+	u.Coalesce(s.Gap)
+	if !s.Apart || u.crowding() == 1 && (u.Unneeded == 0 || u.To == limit) {
 		return
 	}
-	to, stored, cost := u.To, u.Stored, u.cost()
-	u.stripes(limit, sizes.Ranges)
-	if u.To == to {
-		return
+	to, gap, least := 0, int64(0), math.Inf(1)
+	tried, most := 0, wider*int64(u.Stored)
+	for _, size := range [...]int64{s.Task, min(s.Share/2, most), min(s.Share, most), min(s.Memory, most)} {
+		if u.stripes(limit, size); u.To <= tried {
+			continue
+		}
+		tried = u.To
+		for at := s.Gap; ; at /= 4 {
+			u.Coalesce(at)
+			if u.cost() >= least {
+				break // with smaller gaps it costs more
+			}
+			if c := u.cost() * u.crowding(); c < least {
+				to, gap, least = u.To, at, c
+			}
+			if u.crowding() == 1 || u.Unneeded == 0 || at <= 0 {
+				break
+			}
+		}
 	}
-	u.coalesceWithin()
-	if u.Stored > widest*stored || u.cost() >= cost {
-		u.stripes(to, sizes.Ranges)
-		u.coalesceWithin()
+	if to == 0 { // not even the stripes of a task fit the memory: one of them is large
+		to, gap = u.From+1, 0
 	}
+	u.stripes(to, math.MaxInt64)
+	u.Coalesce(gap)
 }
 
 // stripes sets the stripes of u: as many from the first on, before limit, as fit so many bytes, at least one.
@@ -165,24 +184,33 @@ func (u *IOTask) cost() float64 {
 	return float64(u.Stored+uint64(len(u.Requests))*uint64(max(u.Sizes.Gap, 0))) / float64(u.To-u.From)
 }
 
-// coalesceWithin coalesces the needs of u's stripes, with as long gaps as leave the ranges within u.Sizes.Ranges.
-func (u *IOTask) coalesceWithin() {
-	u.gap = u.Sizes.Gap
-	u.Coalesce(u.gap)
-	for u.Sizes.Apart && u.gap > 0 && u.Unneeded > 0 && u.Stored > uint64(u.Sizes.Ranges) {
-		u.gap /= 4
-		u.Coalesce(u.gap)
+// crowding returns how much more u costs because of the memory that it takes. A task that leaves no room for another of
+// its size is fetched alone: the network is idle until its stripes are decoded. One that takes more than the memory of
+// tasks takes it from the stripes.
+func (u *IOTask) crowding() float64 {
+	held := int64(u.Stored)
+	if u.Leads {
+		held += u.Segment.Dictionaries.Bytes
 	}
+	switch s := &u.Sizes; {
+	case held <= s.Share/2:
+		return 1
+	case held <= s.Share:
+		return 1.25
+	case held <= s.Memory:
+		return 2
+	}
+	return math.Inf(1)
 }
 
-// Coalesce turns the needs of u's stripes into ranges and requests. Ranges with at most gap bytes between them are
+// Coalesce turns the needs of u's stripes into ranges and requests. Ranges with at most maxGap bytes between them are
 // joined.
-func (u *IOTask) Coalesce(within int64) {
+func (u *IOTask) Coalesce(maxGap int64) {
 	u.Needs, u.order = u.Needs[:0], u.order[:0]
 	u.Ranges, u.Requests = u.Ranges[:0], u.Requests[:0]
 	u.Stored, u.Unneeded = 0, 0
 	files := u.Segment.Files
-	gap := uint64(max(within, 0))
+	gap := uint64(max(maxGap, 0))
 	for j := range files {
 		u.Needs = append(u.Needs, files[j].need(int32(j), u.From, u.To, gap))
 	}
