@@ -84,8 +84,8 @@ func (s *Search) merge(part *Search) {
 	s.inNewest = s.inNewest || part.inNewest
 }
 
-// ErrFound is returned by Erase when an erased key was found after erasing, or, in a dry run, would be.
-var ErrFound = errors.New("an erased key was found")
+// ErrFound is returned by Erase when an erased key was found after erasing; by a dry run, if that would be found.
+var ErrFound = errors.New("a key is left")
 
 // foresee is the part of search that a dry run can do: it finds the definitions of lists that the erasure leaves.
 func (e *eraser) foresee(ctx context.Context) error {
@@ -96,7 +96,7 @@ func (e *eraser) foresee(ctx context.Context) error {
 	if err := e.searchDefinitions(ctx, s, e.snap); err != nil {
 		return err
 	}
-	return s.err("the rows would be erased, but this would be left")
+	return s.err("the rows would be erased")
 }
 
 // err returns ErrFound with the first finds, after what has become of the rows; nil: nothing was found.
@@ -104,7 +104,7 @@ func (s *Search) err(rows string) error {
 	if len(s.Found) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: %s", rows, ErrFound, strings.Join(s.Found[:min(len(s.Found), 3)], "; "))
+	return fmt.Errorf("%s, but %w: %s", rows, ErrFound, strings.Join(s.Found[:min(len(s.Found), 3)], "; "))
 }
 
 // search searches for the keys in the whole store.
@@ -124,7 +124,7 @@ func (e *eraser) search(ctx context.Context) error {
 	if err := e.searchBytes(ctx, s, newest); err != nil {
 		return err
 	}
-	return s.err("the rows are erased, but this is left")
+	return s.err("the rows are erased")
 }
 
 // searchValues decodes the feature in all segments that the newest snapshot or a branch names.

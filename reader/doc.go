@@ -53,8 +53,8 @@
 //   - What a scanner returns depends only on the plan, the snapshot and the position, not on threads, memory or timing.
 //     This includes errors: of several damaged stripes the first in order is reported, after every batch before it.
 //   - A stripe of a feature is fetched, verified and decoded once, however many batches have rows of it.
-//   - The budget, or the part of it, is exceeded only if the batch being cut needs another stripe, or the rest of a
-//     shuffle buffer, and nothing else holds memory.
+//   - The budget, or the part of it, is exceeded only if the batch being cut needs another stripe or I/O task, or the
+//     rest of a shuffle buffer, and nothing else holds memory.
 //   - A partition key is a column that is not stored in stripes: its value is that of the segment's partition.
 //   - Overlays are looked up with the segments (overlays.go, segment_load.go) and merged when stripes are decoded:
 //     later stages do not see them.

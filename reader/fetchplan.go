@@ -25,7 +25,7 @@ type fetchPlan struct {
 func (l *Layout) newFetchPlan(o *Options) fetchPlan {
 	f := fetchPlan{sizes: o.sizes()}
 	if object.HighLatency(l.blobs) {
-		f.sizes.Apart, f.sizes.Share, f.sizes.Memory = true, l.fetchShare(o), o.MemoryBudget
+		f.sizes.Apart, f.sizes.Share = true, l.fetchShare(o)
 		f.sizes.Task = min(f.sizes.Share/2, 64<<20)
 	}
 	return f

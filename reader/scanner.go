@@ -25,8 +25,9 @@ import (
 // Options say how to read. They do not change which rows are read, except Split and EndBatch. The zero value works.
 type Options struct {
 	// MemoryBudget limits the bytes of fetched and decoded stripes. The stripes of one batch, or of one shuffle buffer,
-	// are always admitted. The next shuffle buffer is read ahead if two fit. Default 256 MiB, or 512 MiB from
-	// an object store.
+	// are always admitted. The next shuffle buffer is read ahead if two fit. From an object store, fetched bytes may
+	// take all of it beside the part of decoded stripes, where less would cost many more requests, and dictionaries
+	// may exceed it. Default 256 MiB, or 512 MiB from an object store.
 	MemoryBudget int64
 	// MaxBatches limits the batches that are assembled and not yet released. When it is reached, Next waits for a
 	// Release. At most 65536; default Workers + 4.
@@ -148,7 +149,8 @@ func (o *Options) execution(l *Layout) execution.Options {
 
 // sizes returns the sizes of fetches. An I/O task is small enough that several fit MemoryBudget.
 func (o *Options) sizes() ioplan.FetchSizes {
-	return ioplan.FetchSizes{Gap: o.GapBytes, Request: o.RequestBytes, Task: min(o.MemoryBudget/8, 32<<20)}
+	return ioplan.FetchSizes{Gap: o.GapBytes, Request: o.RequestBytes, Task: min(o.MemoryBudget/8, 32<<20),
+		Memory: o.MemoryBudget}
 }
 
 // source returns what executors of l read.

@@ -111,6 +111,28 @@ func readError(name string, from, end int64, err error) error {
 	return fmt.Errorf("read of %s at %d: %w", name, from, err)
 }
 
+// checkObject checks that an object has all ranges of u in it.
+func (x *Executor) checkObject(ctx context.Context, u *ioplan.IOTask, name string) error {
+	end := uint64(0)
+	for i := range u.Ranges {
+		if r := &u.Ranges[i]; r.Object == name {
+			end = max(end, r.To)
+		}
+	}
+	err := object.CheckEnd(ctx, x.src.Blobs, name, end)
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return &format.CorruptError{Object: name, Stripe: -1, Offset: -1,
+			Reason: fmt.Sprintf("the object ends before offset %d", end)}
+	case err != nil:
+		return fmt.Errorf("size of %s: %w", name, err)
+	}
+	for i := range u.Ranges {
+		u.Ranges[i].Checked = u.Ranges[i].Checked || u.Ranges[i].Object == name
+	}
+	return nil
+}
+
 // allocate allocates the buffer of a range of u, unless another request has done so.
 func (x *Executor) allocate(ctx context.Context, u *ioplan.IOTask, rng int32) error {
 	u.Mu.Lock()
@@ -119,15 +141,11 @@ func (x *Executor) allocate(ctx context.Context, u *ioplan.IOTask, rng int32) er
 	if f.Bytes != nil {
 		return nil
 	}
-	// Damaged metadata must not allocate what the object does not have. What a task may have anyway needs no request.
-	if f.To-f.From > object.LargeRead && u.Stored > uint64(max(u.Sizes.Task, u.Sizes.Memory)) {
-		err := object.CheckEnd(ctx, x.src.Blobs, f.Object, f.To)
-		switch {
-		case errors.Is(err, io.ErrUnexpectedEOF):
-			return &format.CorruptError{Object: f.Object, Stripe: -1, Offset: -1,
-				Reason: fmt.Sprintf("the object ends before offset %d", f.To)}
-		case err != nil:
-			return fmt.Errorf("size of %s: %w", f.Object, err)
+	// Damaged metadata must not allocate what the objects do not have, however many ranges it is. What a task may have
+	// anyway needs no request.
+	if u.Stored > uint64(u.Sizes.Memory) && !f.Checked {
+		if err := x.checkObject(ctx, u, f.Object); err != nil {
+			return err
 		}
 	}
 	f.Bytes = x.buffers.Get(int(f.To - f.From))

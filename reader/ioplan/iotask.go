@@ -60,7 +60,7 @@ type FetchSizes struct {
 	// requests fewer. Task is of stored bytes alone, and a task has more of them where that costs less: see choose.
 	Apart  bool
 	Share  int64 // memory that all tasks have together, where they are apart
-	Memory int64 // all memory
+	Memory int64 // all memory; ranges with more bytes are read only if their objects are as long
 }
 
 // wider is how many times the bytes that the task of FetchSizes.Task reads a larger one may need instead: the first
@@ -83,7 +83,8 @@ type Range struct {
 	Object   string
 	From, To uint64
 	needed   uint64 // sum of the Bytes of its needs
-	Bytes    []byte
+	Bytes    []byte // nil until its first request; guarded by the task's Mu until then
+	Checked  bool   // the object is as long; guarded by the task's Mu
 }
 
 // A Request is a part of a range that is read by one call.
@@ -133,7 +134,7 @@ func (u *IOTask) choose(limit int) {
 		for at := s.Gap; ; at /= 4 {
 			u.Coalesce(at)
 			if u.cost() >= least {
-				break // with smaller gaps it costs more
+				break // with smaller gaps there are more requests
 			}
 			if c := u.cost() * u.crowding(); c < least {
 				to, gap, least = u.To, at, c
@@ -188,16 +189,12 @@ func (u *IOTask) cost() float64 {
 // its size is fetched alone: the network is idle until its stripes are decoded. One that takes more than the memory of
 // tasks takes it from the stripes.
 func (u *IOTask) crowding() float64 {
-	held := int64(u.Stored)
-	if u.Leads {
-		held += u.Segment.Dictionaries.Bytes
-	}
-	switch s := &u.Sizes; {
-	case held <= s.Share/2:
+	switch s, stored := &u.Sizes, int64(u.Stored); {
+	case stored <= s.Share/2:
 		return 1
-	case held <= s.Share:
+	case stored <= s.Share:
 		return 1.25
-	case held <= s.Memory:
+	case stored <= s.Memory:
 		return 2
 	}
 	return math.Inf(1)

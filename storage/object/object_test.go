@@ -146,9 +146,14 @@ func TestOpen(t *testing.T) {
 		"s3:/key:secret@bucket/a":    "store s3://bucket/a: the URI of a store has two slashes",
 		"gs:bucket":                  "store gs://bucket: the URI of a store has two slashes",
 	} {
-		_, err := object.Open(uri)
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: %v, want %q", uri, err, want)
+		for _, options := range []map[string]string{nil, {"key": "secret"}} {
+			if options != nil && !strings.HasPrefix(uri, "s3:/k") {
+				continue
+			}
+			_, err := object.OpenWith(uri, options)
+			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("%s: %v, want %q", uri, err, want)
+			}
 		}
 	}
 	for scheme, want := range map[string]string{"s3a": "object/s3", "http": "want a path"} {

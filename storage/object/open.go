@@ -32,15 +32,15 @@ func OpenWith(uri string, options map[string]string) (Store, error) {
 	if open := openers[scheme]; ok && open != nil {
 		return open(uri, options)
 	}
+	if meant := withSlashes(uri); !ok && meant != "" {
+		return nil, fmt.Errorf("store %s: the URI of a store has two slashes, //, after the colon; "+
+			"for a directory of this name write ./ before it", meant)
+	}
 	if len(options) > 0 {
 		return nil, fmt.Errorf("store %s: storage options are for object stores, and this is a local directory",
 			redact(uri))
 	}
 	if !ok {
-		if meant := withSlashes(uri); meant != "" {
-			return nil, fmt.Errorf("store %s: the URI of a store has two slashes, //, after the colon; "+
-				"for a directory of this name write ./ before it", meant)
-		}
 		return NewLocal(uri)
 	}
 	if scheme != "file" {

@@ -441,10 +441,9 @@ func (p *planner) decide(ctx context.Context) error {
 		}
 		i := &Item{Kind: "segment", ID: d.ID, Partition: d.Partition.String(), Action: DropRows}
 		var lost loss
-		var read map[catalog.FeatureID]catalog.Feature
 		if r != nil {
-			var err error
-			if read, err = p.readOf(ctx, d); err != nil {
+			read, err := p.readOf(ctx, d)
+			if err != nil {
 				return err
 			}
 			lost = r.misses(read)
@@ -456,7 +455,7 @@ func (p *planner) decide(ctx context.Context) error {
 			p.copied(i, lost, fmt.Sprintf("in %d rows", d.Rows-x.deletes[k].Count))
 		default:
 			i.Rows = d.Rows - x.deletes[k].Count
-			if r != nil && !r.nothing && len(lost.names)+len(lost.dropped) < len(read) {
+			if r != nil && !r.nothing && len(r.entries) > 0 {
 				i.Features = lost.names
 			}
 			over, err := p.over(ctx, d)

@@ -23,7 +23,7 @@ type Erase struct {
 	app.KeyFiles
 	Key          string `placeholder:"FEATURE" help:"Feature that --keys refers to; default: the table's user key, and without one the command is refused. With --where, the feature whose values are searched for after the rows were erased; default: the table's user key, else its request key, else its session key."`
 	DropBranches bool   `help:"Drop branches that may have the rows. Without this, the command names them and changes nothing."`
-	DryRun       bool   `help:"Say what would be touched, and change nothing. If the erasure would be refused, so is this, with the same exit code."`
+	DryRun       bool   `help:"Say what would be touched, and change nothing. The exit code is the one that the erasure would have, if leases, branches or the bucket are in its way, or the definition of a sample list names a key."`
 }
 
 // eraseJSON is what erase prints with --json.
