@@ -222,6 +222,16 @@ func TestDamagedLengths(t *testing.T) {
 				t.Errorf("%+v: got %v", c, err)
 			}
 			runtime.ReadMemStats(&after)
+			missing := open(t, table.layout(indices(len(table.features)), 10, OutputTensors),
+				Options{MemoryBudget: c.memory})
+			defer missing.Close()
+			for name, data := range table.blobs.objects {
+				delete(table.blobs.objects, name)
+				defer func() { table.blobs.objects[name] = data }()
+			}
+			if _, err := missing.Next(t.Context()); !errors.Is(err, format.ErrCorrupt) {
+				t.Errorf("%+v, without objects: got %v", c, err)
+			}
 			if n := after.TotalAlloc - before.TotalAlloc; n > 64<<20 {
 				t.Errorf("%+v: %d bytes were allocated", c, n)
 			}

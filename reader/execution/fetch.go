@@ -97,7 +97,8 @@ func (j Request) target() ([]byte, int64) {
 	return r.Bytes[q.From-r.From : q.To-r.From], int64(q.From)
 }
 
-// readError converts an error of reading bytes [from, end) of an object. A missing or short object is ErrCorrupt.
+// readError converts an error of reading bytes [from, end) of an object, or, with a negative from, of asking whether it
+// has so many. A missing or short object is ErrCorrupt.
 func readError(name string, from, end int64, err error) error {
 	corrupt := func(reason string) error {
 		return &format.CorruptError{Object: name, Stripe: -1, Offset: from, Reason: reason}
@@ -107,6 +108,9 @@ func readError(name string, from, end int64, err error) error {
 		return corrupt(fmt.Sprintf("the object ends before offset %d", end))
 	case errors.Is(err, object.ErrNotFound):
 		return corrupt("object is missing")
+	}
+	if from < 0 {
+		return fmt.Errorf("size of %s: %w", name, err)
 	}
 	return fmt.Errorf("read of %s at %d: %w", name, from, err)
 }
@@ -119,13 +123,8 @@ func (x *Executor) checkObject(ctx context.Context, u *ioplan.IOTask, name strin
 			end = max(end, r.To)
 		}
 	}
-	err := object.CheckEnd(ctx, x.src.Blobs, name, end)
-	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return &format.CorruptError{Object: name, Stripe: -1, Offset: -1,
-			Reason: fmt.Sprintf("the object ends before offset %d", end)}
-	case err != nil:
-		return fmt.Errorf("size of %s: %w", name, err)
+	if err := object.CheckEnd(ctx, x.src.Blobs, name, end); err != nil {
+		return readError(name, -1, int64(end), err)
 	}
 	for i := range u.Ranges {
 		u.Ranges[i].Checked = u.Ranges[i].Checked || u.Ranges[i].Object == name
