@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -23,22 +22,6 @@ import (
 
 // farShape has some megabytes in each of two segments, which take several times as much memory when they are decoded.
 var farShape = plainShape{dense: 2, sparse: 6, segments: 2, stripes: 60, stripeRows: 500, session: 10}
-
-// readAll reads an epoch, and returns its rows.
-func readAll(t *testing.T, s *Scanner) (rows int) {
-	t.Helper()
-	for {
-		b, err := s.Next(t.Context())
-		if errors.Is(err, io.EOF) {
-			return rows
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		rows += b.Rows
-		b.Release()
-	}
-}
 
 // freeMemory returns what is free of a scanner's memory.
 func freeMemory(s *Scanner) int64 {
@@ -59,7 +42,7 @@ func TestFarRequests(t *testing.T) {
 		table.blobs.far = far
 		s := open(t, l, Options{MemoryBudget: 8 << 20, RequestBytes: 256 << 10})
 		defer s.Close()
-		if rows := readAll(t, s); uint64(rows) != l.Rows() {
+		if rows := drain(t, s); uint64(rows) != l.Rows() {
 			t.Fatalf("%d rows of %d", rows, l.Rows())
 		}
 		st := s.Stats()
@@ -87,7 +70,7 @@ func TestManySmallFeatures(t *testing.T) {
 	l := table.layout(indices(len(table.features)), 1000, OutputTensors)
 	s := open(t, l, Options{MemoryBudget: 2 << 20, GapBytes: 64 << 10, RequestBytes: 256 << 10})
 	defer s.Close()
-	if rows := readAll(t, s); uint64(rows) != l.Rows() {
+	if rows := drain(t, s); uint64(rows) != l.Rows() {
 		t.Fatalf("%d rows of %d", rows, l.Rows())
 	}
 	st := s.Stats()
@@ -111,7 +94,7 @@ func TestLargeRangesAreNotAskedFor(t *testing.T) {
 	l := table.layout(indices(len(table.features)), 1000, OutputTensors)
 	s := open(t, l, Options{MemoryBudget: 32 << 20, RequestBytes: 16 << 20})
 	defer s.Close()
-	if rows := readAll(t, s); uint64(rows) != l.Rows() {
+	if rows := drain(t, s); uint64(rows) != l.Rows() {
 		t.Fatalf("%d rows of %d", rows, l.Rows())
 	}
 	if st := s.Stats(); st.Requests != 1 || st.BytesNeeded < object.LargeRead {
@@ -142,18 +125,10 @@ func TestFarMemory(t *testing.T) {
 	}
 	table.blobs.hook = func(context.Context, string, []byte, int64) error { look(); return nil }
 	s.begin()
-	for {
-		b, err := s.Next(t.Context())
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	for range eachBatch(t, s) {
 		look()
-		b.Release()
 	}
-	if n := least.Load(); n < 0 || n > budget/2 {
+	if n := least.Load(); n < 0 || n > budget*3/4 { // a task alone, which is waited for on one core, takes a quarter
 		t.Errorf("%d bytes were free of %d when memory was short", n, int64(budget))
 	}
 	s.stop()
@@ -200,12 +175,16 @@ func TestDamagedLengths(t *testing.T) {
 		table := plainTable(t, plainShape{dense: c.features, segments: 1, stripes: 1, stripeRows: 50})
 		for _, x := range table.indexes {
 			at := uint64(0)
-			for _, f := range table.features {
+			for i, f := range table.features {
 				e := x.entries[f.ID]
+				length := c.length
+				if i == 0 {
+					length = 1 // the object has this one
+				}
 				m := *e.Meta
 				m.Stripes = slices.Clone(m.Stripes)
-				m.Stripes[0].Length = c.length
-				e.Offset, e.Length, e.Meta = at, c.length+1000, &m
+				m.Stripes[0].Length = length
+				e.Offset, e.Length, e.Meta = at, length+1000, &m
 				at += e.Length + 1<<20
 			}
 			for _, e := range x.entries {
@@ -213,7 +192,7 @@ func TestDamagedLengths(t *testing.T) {
 			}
 		}
 		nearAndFar(t, func(t *testing.T, far bool) {
-			table.blobs.far = far
+			table.blobs.far, table.blobs.stats = far, 0
 			s := open(t, table.layout(indices(len(table.features)), 10, OutputTensors), Options{MemoryBudget: c.memory})
 			defer s.Close()
 			var before, after runtime.MemStats
@@ -221,7 +200,6 @@ func TestDamagedLengths(t *testing.T) {
 			if _, err := s.Next(t.Context()); !errors.Is(err, format.ErrCorrupt) {
 				t.Errorf("%+v: got %v", c, err)
 			}
-			runtime.ReadMemStats(&after)
 			missing := open(t, table.layout(indices(len(table.features)), 10, OutputTensors),
 				Options{MemoryBudget: c.memory})
 			defer missing.Close()
@@ -231,6 +209,10 @@ func TestDamagedLengths(t *testing.T) {
 			}
 			if _, err := missing.Next(t.Context()); !errors.Is(err, format.ErrCorrupt) {
 				t.Errorf("%+v, without objects: got %v", c, err)
+			}
+			runtime.ReadMemStats(&after)
+			if n := table.blobs.stats; n != 2 {
+				t.Errorf("%+v: the size of an object was asked for %d times, want once in each of two scans", c, n)
 			}
 			if n := after.TotalAlloc - before.TotalAlloc; n > 64<<20 {
 				t.Errorf("%+v: %d bytes were allocated", c, n)
@@ -264,18 +246,11 @@ func TestFarEqualsNear(t *testing.T) {
 			table.blobs.far = far
 			s := open(t, l, o)
 			defer s.Close()
-			for {
-				b, err := s.Next(t.Context())
-				if errors.Is(err, io.EOF) {
-					return out
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
+			for b := range eachBatch(t, s) {
 				x := b.Tensors
 				out = append(out, fmt.Sprint(x.Dense.Values, x.Sparse.Values, x.Sparse.Lengths))
-				b.Release()
 			}
+			return out
 		}
 		want := batches(false, Options{})
 		for _, memory := range []int64{1, 5000, 20_000, 60_000, 150_000, 400_000, 2 << 20} {
@@ -337,7 +312,7 @@ func TestHiddenStripesAreNotRead(t *testing.T) {
 		table.blobs.far = far
 		s := open(t, table.layout([]int{0}, 1000, OutputColumns), Options{GapBytes: 2000})
 		defer s.Close()
-		if rows := readAll(t, s); rows != 60*500 {
+		if rows := drain(t, s); rows != 60*500 {
 			t.Fatalf("%d rows", rows)
 		}
 		if st := s.Stats(); st.BytesUnneeded > 2*2000 {

@@ -2,10 +2,7 @@ package reader
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"runtime"
 	"testing"
@@ -117,18 +114,12 @@ func plainColumn(rng *rand.Rand, t vector.Type, shape plainShape) *vector.Column
 
 // drain reads everything and returns the rows.
 func drain(tb testing.TB, s *Scanner) int {
+	tb.Helper()
 	rows := 0
-	for {
-		b, err := s.Next(context.Background())
-		if errors.Is(err, io.EOF) {
-			return rows
-		}
-		if err != nil {
-			tb.Fatal(err)
-		}
+	for b := range eachBatch(tb, s) {
 		rows += b.Rows
-		b.Release()
 	}
+	return rows
 }
 
 // A scan in steady state allocates for its segments and its start, not for rows, lists, stripes or batches.

@@ -20,19 +20,12 @@ import (
 func valuesAt(t *testing.T, s *Scanner) unsafe.Pointer {
 	t.Helper()
 	var at unsafe.Pointer
-	for {
-		b, err := s.Next(context.Background())
-		if errors.Is(err, io.EOF) {
-			return at
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	for b := range eachBatch(t, s) {
 		if at == nil {
 			at = unsafe.Pointer(unsafe.SliceData(b.Tensors.Sparse.Values))
 		}
-		b.Release()
 	}
+	return at
 }
 
 // A scanner with Reuse goes on with the memory of one that was closed, if it has the same features, batches and

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"sync"
 	"testing"
@@ -80,6 +81,27 @@ func open(t interface{ Fatal(...any) }, l *Layout, opts Options) *Scanner {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// eachBatch reads the rest of an epoch. Each batch is released after the body of the loop.
+func eachBatch(t rapid.TB, s *Scanner) iter.Seq[*Batch] {
+	return func(body func(*Batch) bool) {
+		t.Helper()
+		for {
+			b, err := s.Next(context.Background())
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			more := body(b)
+			b.Release()
+			if !more {
+				return
+			}
+		}
+	}
 }
 
 // checkBatch compares a batch with the model's rows from first on.

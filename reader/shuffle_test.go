@@ -174,22 +174,15 @@ func (x *shuffled) epoch(t *rapid.T, s *Scanner, p Position) (out [][]int) {
 	if err := s.Seek(p); err != nil {
 		t.Fatal(err)
 	}
-	for {
-		b, err := s.Next(context.Background())
-		if errors.Is(err, io.EOF) {
-			return out
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	for b := range eachBatch(t, s) {
 		at := p.Batch + uint64(len(out))
 		size := uint64(x.layout.plan.BatchSize)
 		if b.Index != at || b.FirstRow != at*size || uint64(b.Rows) != min(size, x.layout.Rows()-at*size) {
 			t.Fatalf("batch %d has %d rows at %d, want batch %d", b.Index, b.Rows, b.FirstRow, at)
 		}
 		out = append(out, x.numbers(t, b))
-		b.Release()
 	}
+	return out
 }
 
 // Every row comes once an epoch, with the values that the model has; sessions are whole but where a batch ends; and the

@@ -84,7 +84,10 @@ func (x *Executor) ReadRequests(ctx context.Context, name string, jobs ...Reques
 	for _, j := range jobs { // one by one, to find out which one fails
 		buf, off := j.target()
 		if err := x.src.Blobs.ReadAt(ctx, name, buf, off); err != nil {
-			return readError(name, off, off+int64(len(buf)), err)
+			if damage := missing(name, off, off+int64(len(buf)), err); damage != nil {
+				return damage
+			}
+			return fmt.Errorf("read of %s at %d: %w", name, off, err)
 		}
 	}
 	return nil
@@ -97,25 +100,23 @@ func (j Request) target() ([]byte, int64) {
 	return r.Bytes[q.From-r.From : q.To-r.From], int64(q.From)
 }
 
-// readError converts an error of reading bytes [from, end) of an object, or, with a negative from, of asking whether it
-// has so many. A missing or short object is ErrCorrupt.
-func readError(name string, from, end int64, err error) error {
-	corrupt := func(reason string) error {
-		return &format.CorruptError{Object: name, Stripe: -1, Offset: from, Reason: reason}
-	}
+// missing returns the ErrCorrupt of an object that is missing or ends before offset end, or nil where err says neither.
+// The place is offset from; -1: none.
+func missing(name string, from, end int64, err error) error {
+	corrupt := &format.CorruptError{Object: name, Stripe: -1, Offset: from}
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
-		return corrupt(fmt.Sprintf("the object ends before offset %d", end))
+		corrupt.Reason = fmt.Sprintf("the object ends before offset %d", end)
 	case errors.Is(err, object.ErrNotFound):
-		return corrupt("object is missing")
+		corrupt.Reason = "object is missing"
+	default:
+		return nil
 	}
-	if from < 0 {
-		return fmt.Errorf("size of %s: %w", name, err)
-	}
-	return fmt.Errorf("read of %s at %d: %w", name, from, err)
+	return corrupt
 }
 
-// checkObject checks that an object has all ranges of u in it.
+// checkObject checks that an object has all ranges of u in it. What it finds holds for all of them, also an error: else
+// each would wait for a request of its own, one after the other.
 func (x *Executor) checkObject(ctx context.Context, u *ioplan.IOTask, name string) error {
 	end := uint64(0)
 	for i := range u.Ranges {
@@ -123,13 +124,20 @@ func (x *Executor) checkObject(ctx context.Context, u *ioplan.IOTask, name strin
 			end = max(end, r.To)
 		}
 	}
-	if err := object.CheckEnd(ctx, x.src.Blobs, name, end); err != nil {
-		return readError(name, -1, int64(end), err)
+	err := object.CheckEnd(ctx, x.src.Blobs, name, end)
+	if err != nil {
+		if damage := missing(name, -1, int64(end), err); damage != nil {
+			err = damage
+		} else {
+			err = fmt.Errorf("size of %s: %w", name, err)
+		}
 	}
 	for i := range u.Ranges {
-		u.Ranges[i].Checked = u.Ranges[i].Checked || u.Ranges[i].Object == name
+		if r := &u.Ranges[i]; r.Object == name {
+			r.Checked, r.Err = true, err
+		}
 	}
-	return nil
+	return err
 }
 
 // allocate allocates the buffer of a range of u, unless another request has done so.
@@ -146,6 +154,9 @@ func (x *Executor) allocate(ctx context.Context, u *ioplan.IOTask, rng int32) er
 		if err := x.checkObject(ctx, u, f.Object); err != nil {
 			return err
 		}
+	}
+	if f.Err != nil {
+		return f.Err
 	}
 	f.Bytes = x.buffers.Get(int(f.To - f.From))
 	return nil

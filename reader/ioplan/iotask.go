@@ -84,7 +84,8 @@ type Range struct {
 	From, To uint64
 	needed   uint64 // sum of the Bytes of its needs
 	Bytes    []byte // nil until its first request; guarded by the task's Mu until then
-	Checked  bool   // the object is as long; guarded by the task's Mu
+	Checked  bool   // its object was asked for its size; guarded by the task's Mu
+	Err      error  // of that: the range is not read; guarded by the task's Mu
 }
 
 // A Request is a part of a range that is read by one call.
@@ -97,13 +98,11 @@ type Request struct {
 // one. The first I/O task of a segment leads. It reuses u's memory.
 func (u *IOTask) Plan(g *Segment, from, limit int, sizes FetchSizes) {
 	u.Segment, u.From, u.Sizes = g, from, sizes
-	if d := g.Dictionaries; d != nil && !d.led {
+	u.Leads = false
+	gap := u.choose(limit)
+	if d := g.Dictionaries; d != nil && !d.led { // no choice makes dictionaries smaller
 		u.Leads, d.led = true, true
-	} else {
-		u.Leads = false
-	}
-	u.choose(limit)
-	if u.Leads {
+		u.Coalesce(gap)
 		for j := range g.Files {
 			_, length := g.Files[j].Entry.Meta.Dictionary.Range()
 			u.Needed += length
@@ -111,18 +110,18 @@ func (u *IOTask) Plan(g *Segment, from, limit int, sizes FetchSizes) {
 	}
 }
 
-// choose sets the stripes, ranges and requests of u.
+// choose sets the stripes, ranges and requests of u, without dictionaries, and returns the gap.
 //
 // Where fetches are apart there is a choice. In a segment of many features, what is read in a gap is often the next
 // stripes of the same features, which the next task would read again: a task of more stripes costs less for each. But
 // its ranges must fit the memory, and smaller gaps are more requests. Of such tasks it takes the one that costs least
 // for each stripe.
-func (u *IOTask) choose(limit int) {
+func (u *IOTask) choose(limit int) int64 {
 	s := &u.Sizes
 	u.stripes(limit, s.Task)
 	u.Coalesce(s.Gap)
 	if !s.Apart || u.crowding() == 1 && (u.Unneeded == 0 || u.To == limit) {
-		return
+		return s.Gap
 	}
 	to, gap, least := 0, int64(0), math.Inf(1)
 	tried, most := 0, wider*int64(u.Stored)
@@ -134,7 +133,7 @@ func (u *IOTask) choose(limit int) {
 		for at := s.Gap; ; at /= 4 {
 			u.Coalesce(at)
 			if u.cost() >= least {
-				break // with smaller gaps there are more requests
+				break // with smaller gaps there are rarely fewer requests
 			}
 			if c := u.cost() * u.crowding(); c < least {
 				to, gap, least = u.To, at, c
@@ -149,6 +148,7 @@ func (u *IOTask) choose(limit int) {
 	}
 	u.stripes(to, math.MaxInt64)
 	u.Coalesce(gap)
+	return gap
 }
 
 // stripes sets the stripes of u: as many from the first on, before limit, as fit so many bytes, at least one.

@@ -165,14 +165,21 @@ func TestChoice(t *testing.T) {
 			at += uint64(c.stripes) * n
 		}
 		c.sizes.Apart, c.sizes.Request = true, 100_000
-		for range 2 {
+		for _, dictionary := range []int{0, 50_000} { // stored bytes of a dictionary, which no choice makes smaller
+			if dictionary > 0 {
+				g.Dictionaries = &Dictionaries{Bytes: 1 << 40}
+				g.Files = append(g.Files, File{Entry: &segment.Entry{Object: "other", Meta: &format.FileMeta{
+					Dictionary: format.DictionaryMeta{Length: uint64(dictionary)},
+					Stripes:    slices.Repeat([]format.StripeMeta{{Offset: 4}}, c.stripes)}}})
+				c.requests++
+				c.stored += uint64(dictionary)
+			}
 			u := new(IOTask)
 			u.Plan(g, 0, c.stripes, c.sizes)
 			if u.To != c.to || len(u.Requests) != c.requests || u.Stored != c.stored {
-				t.Errorf("%s: %d stripes, %d requests, %d bytes; want %d, %d, %d", name, u.To, len(u.Requests),
-					u.Stored, c.to, c.requests, c.stored)
+				t.Errorf("%s, dictionary of %d: %d stripes, %d requests, %d bytes; want %d, %d, %d", name, dictionary,
+					u.To, len(u.Requests), u.Stored, c.to, c.requests, c.stored)
 			}
-			g.Dictionaries = &Dictionaries{Bytes: 1 << 40} // no choice makes them smaller
 		}
 	}
 }

@@ -145,9 +145,13 @@ func TestOpen(t *testing.T) {
 		"s3://key:secret@bucket/a@b": "s3://bucket/a@b",
 		"s3:/key:secret@bucket/a":    "store s3://bucket/a: the URI of a store has two slashes",
 		"gs:bucket":                  "store gs://bucket: the URI of a store has two slashes",
+		"s3:/key:sec/ret@bucket":     "store s3://bucket: the URI of a store has two slashes",
+		"S3:/key:secret@bucket":      "store s3://bucket: the URI of a store has two slashes",
+		"s3:///key:secret@bucket":    "store s3:///bucket: no support",
+		"S3://key:se@cret@bucket":    "store S3://bucket: no support for S3://",
 	} {
 		for _, options := range []map[string]string{nil, {"key": "secret"}} {
-			if options != nil && !strings.HasPrefix(uri, "s3:/k") {
+			if options != nil && !strings.HasPrefix(strings.ToLower(uri), "s3:/") {
 				continue
 			}
 			_, err := object.OpenWith(uri, options)

@@ -36,7 +36,7 @@ func OpenWith(uri string, options map[string]string) (Store, error) {
 		return nil, fmt.Errorf("store %s: the URI of a store has two slashes, //, after the colon; "+
 			"for a directory of this name write ./ before it", meant)
 	}
-	if len(options) > 0 {
+	if len(options) > 0 && (!ok || scheme == "file") {
 		return nil, fmt.Errorf("store %s: storage options are for object stores, and this is a local directory",
 			redact(uri))
 	}
@@ -63,6 +63,7 @@ func OpenWith(uri string, options map[string]string) (Store, error) {
 // withSlashes returns the URI that a path which begins like one was meant to be; "": it is a path.
 func withSlashes(path string) string {
 	scheme, rest, colon := strings.Cut(path, ":")
+	scheme = strings.ToLower(scheme)
 	if !colon || packages[scheme] == "" {
 		return ""
 	}
@@ -90,19 +91,22 @@ func alternatives[F any](scheme string, names []string, openers map[string]F) st
 	return text
 }
 
-// redact returns the uri without user information and query, which may hold credentials.
+// redact returns the uri without user information and query, which may hold credentials. A secret may have slashes in
+// it, and the uri one or three where two are meant.
 func redact(uri string) string {
-	scheme, rest, ok := strings.Cut(uri, "://")
+	_, rest, ok := strings.Cut(uri, ":/")
 	if !ok {
 		return uri
 	}
+	rest = strings.TrimLeft(rest, "/")
+	begin := uri[:len(uri)-len(rest)]
 	rest, _, _ = strings.Cut(rest, "?")
-	host, path, slash := strings.Cut(rest, "/")
-	if _, after, ok := strings.Cut(host, "@"); ok {
-		host = after
+	host, _, _ := strings.Cut(rest, "/")
+	at := strings.LastIndex(host, "@")
+	if at < 0 || strings.HasSuffix(begin, ":///") {
+		if at = strings.LastIndex(rest, "@"); at >= 0 && !strings.Contains(rest[:at], ":") {
+			at = -1 // of a path
+		}
 	}
-	if slash {
-		host += "/"
-	}
-	return scheme + "://" + host + path
+	return begin + rest[at+1:]
 }

@@ -16,7 +16,8 @@ type Range struct {
 }
 
 // LargeRead is the size from which on a length that was read from stored bytes is checked with CheckEnd before it sizes
-// a buffer. What is shorter is cheaper to allocate in vain than to ask for.
+// a buffer. What is shorter is cheaper to allocate in vain than to ask for. A scan has many buffers, and so checks by
+// their sum instead.
 const LargeRead = 8 << 20
 
 // CheckEnd returns io.ErrUnexpectedEOF unless an object has at least end bytes: one Stat.
